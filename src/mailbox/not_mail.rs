@@ -130,6 +130,21 @@ impl NotMail {
         "unpack it, and name the directory with its files",
     );
 
+    pub(crate) const ZIP_AT_END: Self = Self::Format(
+        "a file with a zip archive that contains mail after other data",
+        "unpack it, for example with unzip, and name the directory with its files",
+    );
+
+    pub(crate) const SCRIPT_WITH_MAIL: Self = Self::Format(
+        "a shell script with an archive that contains mail (a self-extracting archive)",
+        "unpack it, for example with sh FILE --noexec --target DIRECTORY, and name the directory with its files",
+    );
+
+    pub(crate) const SCRIPT_WITH_ARCHIVE: Self = Self::Format(
+        "a shell script with an archive that may contain mail (a self-extracting archive of which embody cannot list all files)",
+        "list the files, for example with sh FILE --list; if they contain mail, unpack them and name their directory",
+    );
+
     pub(crate) const NAMED_LIKE_KEYWORDS: Self = Self::Format(
         "a file with mail whose name is that of the file in which Dovecot stores keywords",
         "rename the file, so that embody reads its mail",
@@ -200,7 +215,7 @@ impl NotMail {
         match self {
             Self::Format(name, _) => name,
             Self::Binary => "binary data",
-            Self::Text => "text without a mail header",
+            Self::Text => "text without mail in its first 64 KiB",
             Self::Other(what)
             | Self::Beside(what)
             | Self::SetAside(what)

@@ -74,6 +74,13 @@ pub struct Multipart {
     pub overflow: Option<Limit>,
 }
 
+impl Multipart {
+    /// Returns whether an offset is after the last boundary line. If there are more parts than were read, this is unknown.
+    pub fn is_closed_before(&self, at: usize) -> bool {
+        self.close.is_some() && self.overflow.is_none() && at >= self.epilogue.start
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
     /// The part around this one. It is `None` for the message itself.

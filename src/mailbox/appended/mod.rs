@@ -20,8 +20,11 @@ use crate::mailbox::not_mail::NotMail;
 use crate::prologue::starts_mail;
 use crate::span::{Span, rest_or_empty};
 pub(crate) use found::AppendedData;
-use plain::{MboxSearch, mbox_at_start, mbox_in, start_of_quoted, starts_with_tab};
+use plain::{MboxSearch, mail_in, mbox_at_start, mbox_in, start_of_quoted, starts_with_tab};
 use signature::SignatureSearch;
+
+/// Name of a message without a separator.
+const A_MESSAGE: &str = "a message";
 
 /// Number of bytes at the end of a message that are searched for control characters. The formats that may contain no NUL end
 /// with such characters, or with compressed data, which contain them everywhere.
@@ -43,7 +46,9 @@ impl AppendedData {
 
     /// Returns the data in a message that is not divided at `From ` lines, so that it can contain an mbox.
     pub(crate) fn in_single(message: &[u8]) -> Option<Self> {
-        Self::in_message(message).or_else(|| Self::mbox_behind(message, MboxSearch::All))
+        Self::in_message(message)
+            .or_else(|| Self::mbox_behind(message, MboxSearch::All))
+            .or_else(|| mail_in(message).map(|at| Self::of(at, A_MESSAGE)))
     }
 
     /// Returns an mbox after the text of a message.
@@ -103,7 +108,7 @@ impl AppendedData {
     fn message_at_start(text: &[u8]) -> Option<Self> {
         let at = text.len() - text.trim_ascii_start().len();
         let is_mail = starts_mail(rest_or_empty(text, at));
-        is_mail.then_some(Self::of(at, "a message"))
+        is_mail.then_some(Self::of(at, A_MESSAGE))
     }
 
     /// Returns the data of other formats than mbox in a message.
@@ -128,6 +133,13 @@ impl AppendedData {
 pub(crate) fn appended_to_file(content: &[u8], is_plain: bool) -> Option<Detail> {
     let data = AppendedData::in_file(content)?;
     Some(data.detail("the message", is_plain.then_some(0)))
+}
+
+/// Returns whether a message may contain a separator with a tab after `From`. This is for messages whose end was found without a
+/// search for separators.
+#[cfg_attr(not(any(unix, windows)), allow(dead_code))]
+pub(crate) fn has_separator_with_tab(message: &[u8]) -> bool {
+    memchr::memmem::find(message, b"From\t").is_some()
 }
 
 /// Returns the offset of the first NUL byte or end-of-file mark of DOS (0x1A). Text contains neither.

@@ -6,6 +6,8 @@
 
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod ahead;
+#[cfg(feature = "archives")]
+mod embedded;
 mod entries;
 #[cfg_attr(not(feature = "archives"), allow(dead_code))]
 mod joined;
@@ -31,10 +33,12 @@ mod without;
 #[cfg(feature = "archives")]
 mod zip;
 
+#[cfg(feature = "archives")]
+pub(crate) use self::embedded::{has_zipped_mail, is_zip_with_mail_at_end, mail_in_script};
 pub(crate) use self::entries::{EntryMaker, MOST_KEYWORDS, MboxEntry};
 pub(crate) use self::joined::{MemberRules, MemberVerdict};
 #[cfg(feature = "archives")]
-pub(crate) use self::names::{is_packed_document, is_self_extracting_mail};
+pub(crate) use self::names::is_packed_document;
 pub(crate) use self::skipped::SkippedMember;
 pub(crate) use self::spooled::{InnerMailboxes, SpooledFile, spool_in};
 #[cfg(feature = "cli")]
@@ -42,4 +46,6 @@ pub(crate) use self::unpack::names_psts;
 #[cfg(feature = "archives")]
 pub(crate) use self::unpack::{unpacked, untarred};
 #[cfg(not(feature = "archives"))]
-pub(crate) use self::without::{is_packed_document, is_self_extracting_mail, unpacked};
+pub(crate) use self::without::{
+    has_zipped_mail, is_packed_document, is_zip_with_mail_at_end, mail_in_script, unpacked,
+};

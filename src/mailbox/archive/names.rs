@@ -38,15 +38,8 @@ pub(crate) fn is_packed_document(file: File) -> bool {
     has(&|name| NAMES.contains(&name)).unwrap_or(false) && !has(&is_name_of_mail).unwrap_or(true)
 }
 
-/// Returns whether a program file contains a zip archive in which a member has the name of a mailbox or a message: a
-/// self-extracting archive. The list of members is at the end of the file.
-pub(crate) fn is_self_extracting_mail(file: File) -> bool {
-    let packed = PackedFile::new(&Arc::new(file), &Stop::default());
-    any_name(Zip::new(&packed, u64::MAX), is_name_of_mail).unwrap_or(false)
-}
-
 /// Returns whether the name of a member is that of a mailbox or a message, which can be compressed.
-fn is_name_of_mail(name: &[u8]) -> bool {
+pub(super) fn is_name_of_mail(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     let path = Path::new(&*text);
     let class_of = |path: &Path| path.extension().and_then(SuffixClass::of);

@@ -7,16 +7,32 @@ use std::sync::{Arc, Mutex};
 use super::{MemberRules, SkippedMember};
 use crate::mailbox::compressed::{Method, unsupported};
 use crate::mailbox::file::{PackedFile, octets_at};
-use crate::mailbox::forms::archive::{BLOCK, is_archive};
+use crate::mailbox::forms::archive::{BLOCK, EmbeddedMail, is_archive};
 
 /// Without the feature `archives`, the members of a zip archive cannot be listed, so its first member decides.
 pub(crate) fn is_packed_document(_: std::fs::File) -> bool {
     true
 }
 
-/// Without the feature `archives`, the members of a zip archive cannot be listed.
-pub(crate) fn is_self_extracting_mail(_: std::fs::File) -> bool {
+/// Without the feature `archives`, the members of an archive after other data cannot be listed.
+pub(crate) fn is_zip_with_mail_at_end(
+    _: &std::fs::File,
+    _: &[u8],
+    _: fn(&[u8], &[u8]) -> bool,
+) -> bool {
     false
+}
+
+pub(crate) fn has_zipped_mail(_: &[u8], _: fn(&[u8], &[u8]) -> bool) -> bool {
+    false
+}
+
+pub(crate) fn mail_in_script(
+    _: Option<&std::fs::File>,
+    _: &[u8],
+    _: fn(&[u8], &[u8]) -> bool,
+) -> Option<EmbeddedMail> {
+    None
 }
 
 /// Returns `None` if the file is neither an archive nor compressed, as `unpack::unpacked` does.

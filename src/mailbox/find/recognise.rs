@@ -8,18 +8,21 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::mailbox::among::refused_among_messages;
-use crate::mailbox::archive::{MemberVerdict, is_packed_document, is_self_extracting_mail};
+use crate::mailbox::archive::{
+    MemberVerdict, has_zipped_mail, is_packed_document, is_zip_with_mail_at_end, mail_in_script,
+};
 use crate::mailbox::candidate::FormatCandidate;
 use crate::mailbox::compressed::{
     CompressionDamage, Decoder, MAGIC, Method, check_built, plain_suffix,
 };
 use crate::mailbox::damaged::damaged;
 use crate::mailbox::failure::cannot_read;
+use crate::mailbox::forms::archive::EmbeddedMail;
 use crate::mailbox::forms::eudora_files::lists_messages;
 use crate::mailbox::forms::kind::StartKind;
 use crate::mailbox::forms::outlook;
 use crate::mailbox::forms::refused::{OLM, is_of_olm, refused_by_name};
-use crate::mailbox::forms::separator::is_separator_after_cr;
+use crate::mailbox::forms::separator::{is_separator, is_separator_after_cr};
 use crate::mailbox::forms::state_files::archived_state;
 use crate::mailbox::forms::suffixes::SuffixClass;
 use crate::mailbox::forms::{Format, mmdf};
@@ -80,13 +83,10 @@ fn verdict_of(
         }
         let by_content = as_content(by_name, (path, format), (start, file), None)?;
         let kind = by_content.map_err(|other| damaged(path, start, other).unwrap_or(other));
-        if kind == Err(NotMail::Binary) && is_program(start) {
-            let file = file.try_clone().map_err(cannot_read(path))?;
-            if is_self_extracting_mail(file) {
-                return Ok(Err(NotMail::SELF_EXTRACTING));
-            }
-        }
-        return Ok(kind.map(|kind| (kind, None)));
+        return Ok(match kind {
+            Err(other) => Err(archive_after(file, start, other).unwrap_or(other)),
+            Ok(kind) => Ok((kind, None)),
+        });
     };
     check_built(method).map_err(cannot_read(path))?;
     let reader = start.chain(file);
@@ -215,6 +215,20 @@ fn is_named_outlook(path: &Path) -> bool {
 }
 
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
+    let verdict = judged_by_start(name, start);
+    if !matches!(verdict, MemberVerdict::Skipped(_)) {
+        return verdict;
+    }
+    // The end of the member is not known, so only an archive in its first bytes is found.
+    let is_script = || mail_in_script(None, start, is_mail_in_archive) == Some(EmbeddedMail::Found);
+    match () {
+        () if has_zipped_mail(start, is_mail_in_archive) => refused_member(archive_at_end(start)),
+        () if is_script() => refused_member(NotMail::SCRIPT_WITH_MAIL),
+        () => verdict,
+    }
+}
+
+fn judged_by_start(name: &[u8], start: &[u8]) -> MemberVerdict {
     let text = String::from_utf8_lossy(name);
     let path = Path::new(text.as_ref());
     if start.is_empty() && is_named_outlook(path) {
@@ -271,9 +285,48 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> MemberVerdict {
     }
 }
 
-/// Returns whether a file is a program of Windows or Linux.
-fn is_program(start: &[u8]) -> bool {
-    start.starts_with(b"MZ") || start.starts_with(b"\x7fELF")
+/// Returns a description of the archive after the first bytes of a file without mail, if a member of the archive may be mail.
+fn archive_after(file: &File, start: &[u8], other: NotMail) -> Option<NotMail> {
+    if start.is_empty() || other.verdict() != ContentVerdict::NotMail {
+        return None;
+    }
+    if is_zip_with_mail_at_end(file, start, is_mail_in_archive) {
+        return Some(archive_at_end(start));
+    }
+    match mail_in_script(Some(file), start, is_mail_in_archive)? {
+        EmbeddedMail::Found => Some(NotMail::SCRIPT_WITH_MAIL),
+        EmbeddedMail::Unlisted => Some(NotMail::SCRIPT_WITH_ARCHIVE),
+        EmbeddedMail::Without => None,
+    }
+}
+
+/// Returns the description of a file with a zip archive after other data.
+fn archive_at_end(start: &[u8]) -> NotMail {
+    let is_program = start.starts_with(b"MZ") || start.starts_with(b"\x7fELF");
+    if is_program {
+        NotMail::SELF_EXTRACTING
+    } else {
+        NotMail::ZIP_AT_END
+    }
+}
+
+/// Returns whether a member of an archive that embody does not read may be mail. Text files of programs can look like a header,
+/// so a member without the name of a mailbox or a message counts only if its name has no suffix, or is that of a message in a
+/// Maildir.
+fn is_mail_in_archive(name: &[u8], start: &[u8]) -> bool {
+    use MemberVerdict::{Left, Message, Nested, Refused, Taken};
+    let text = String::from_utf8_lossy(name);
+    let path = Path::new(text.as_ref());
+    let is_mail = plain_suffix(path)
+        .and_then(SuffixClass::of)
+        .is_some_and(SuffixClass::is_mail);
+    match judged_by_start(name, start) {
+        Taken if !is_mail => path.extension().is_none() && is_separator(start),
+        Message(_) if !is_mail => path.extension().is_none() || is_path_of_message(path),
+        Taken | Message(_) => true,
+        Nested | Left(_) | Refused(..) => is_mail,
+        _ => false,
+    }
 }
 
 fn refused_member(other: NotMail) -> MemberVerdict {

@@ -1,6 +1,29 @@
 //! Recognises zip and tar archives by their first bytes. A build without the feature `archives` also recognises them, so
 //! that they are not read as mail.
 
+/// Result of a search for mail in an archive that other data precede in a file.
+#[cfg_attr(not(feature = "archives"), allow(dead_code))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EmbeddedMail {
+    Found,
+    /// The archive contains no mail.
+    Without,
+    /// The members of the archive could not all be listed.
+    Unlisted,
+}
+
+#[cfg(feature = "archives")]
+impl EmbeddedMail {
+    /// Returns the result for two archives in one file.
+    pub(in crate::mailbox) fn more(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Found, _) | (_, Self::Found) => Self::Found,
+            (Self::Unlisted, _) | (_, Self::Unlisted) => Self::Unlisted,
+            (Self::Without, Self::Without) => Self::Without,
+        }
+    }
+}
+
 /// Returns whether a file starts like an archive.
 pub(in crate::mailbox) fn is_archive(first: &[u8]) -> bool {
     is_zip(first) || is_tar(first)

@@ -957,6 +957,8 @@ fn only_the_command_line_prints_or_exits() {
 
 /// Files outside `cli` that contain names of options in strings.
 const NAME_OPTIONS: &[&str] = &[
+    // The advice about a self-extracting script names options of the script.
+    "mailbox/not_mail.rs",
     // The text that identifies a cache of an earlier version contains the name of an option.
     "platform/disk/layout.rs",
     // Clients of the service get these sentences, and tell the user who starts it.

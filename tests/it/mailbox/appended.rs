@@ -497,20 +497,19 @@ fn mail_of_another_format_from_a_pipe_or_an_archive_is_named() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("gzip"));
 }
 
-/// Returns files with a message and an mbox after it. `is_multipart` selects the kind of the message.
-fn hosts_of_mbox(is_multipart: bool, mbox: &str) -> Vec<(&'static str, Vec<u8>)> {
-    let message = if is_multipart {
-        messages()[1].clone()
-    } else {
-        mail("kept")
-    };
+/// Returns files with a message and an mbox after it.
+fn hosts_of_mbox(message: &str, mbox: &str) -> Vec<(&'static str, Vec<u8>)> {
     let eudora = "From ???@??? Tue May 14 12:00:00 2024";
     let with_crlf = |text: &str| text.replace('\n', "\r\n");
     let of_mac = emlx("kept") + mbox;
     vec![
         ("x.eml", format!("{message}{mbox}").into()),
         ("x.eml", with_crlf(&format!("{message}{mbox}")).into()),
-        ("x.eml", format!("{}{mbox}", with_crlf(&message)).into()),
+        ("x.eml", format!("{}{mbox}", with_crlf(message)).into()),
+        (
+            "x.eml",
+            format!("{message}{}", mbox.replace('\n', "\r")).into(),
+        ),
         ("x.eml", format!("{}{mbox}", message.trim_end()).into()),
         ("x.eml", format!("{message}\n{mbox}").into()),
         ("box/7", format!("{message}{mbox}").into()),
@@ -525,7 +524,7 @@ fn hosts_of_mbox(is_multipart: bool, mbox: &str) -> Vec<(&'static str, Vec<u8>)>
         ),
         (
             "In.mbx",
-            format!("{eudora}\r\n{}{mbox}", with_crlf(&message)).into(),
+            format!("{eudora}\r\n{}{mbox}", with_crlf(message)).into(),
         ),
         (
             "In",
@@ -556,9 +555,9 @@ fn put(place: &Path, name: &str, content: &[u8]) {
 
 #[test]
 fn mbox_after_a_single_message_is_named() {
-    for is_multipart in [false, true] {
+    for message in [mail("kept"), messages()[1].clone()] {
         for mbox in [mbox(&["old"]), mbox(&["old", "older"])] {
-            for (name, content) in hosts_of_mbox(is_multipart, &mbox) {
+            for (name, content) in hosts_of_mbox(&message, &mbox) {
                 let temporary = tempfile::tempdir().unwrap();
                 let place = temporary.path();
                 put(place, name, &content);
@@ -575,6 +574,136 @@ fn mbox_after_a_single_message_is_named() {
                 }
             }
         }
+    }
+}
+
+/// Returns messages that end before their last boundary line.
+fn unclosed() -> Vec<String> {
+    let head = "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n";
+    let text = format!("{head}\n--b\n\ntext\n");
+    let inner = "Content-Type: multipart/alternative; boundary=i\n\n--i\n\ntext\n--i\nContent-Type: text/html\n\n<p>text\n";
+    let base64 = "Content-Transfer-Encoding: base64\n\nJVBERi0xLjQK\n";
+    [
+        "",
+        "--b\nContent-Type: text/plain\n\n",
+        "--b\nContent-Type: text/plain; name=notes.txt\n\nnotes\n",
+        "--b\nContent-Type: text/x-diff; name=a.patch\n\n--- a\n+++ b\n",
+        &format!("--b\nContent-Type: application/pdf; name=a.pdf\n{base64}"),
+        "--b\nContent-Type: message/rfc822\n\nFrom: c@example.org\nSubject: inner\n\ninner\n",
+        "--b\nContent-Type: text/pl\n",
+        &format!("--b\n{inner}"),
+        &format!("--b\n{inner}--i--\n"),
+    ]
+    .iter()
+    .map(|rest| format!("{text}{rest}"))
+    .chain([
+        head.to_owned(),
+        format!("{head}\n"),
+        format!("{head}\n--b\n"),
+    ])
+    .collect()
+}
+
+#[test]
+fn mbox_after_a_message_without_its_last_boundary_line_is_named() {
+    let old = mbox(&["old"]);
+    for (turn, message) in unclosed().into_iter().enumerate() {
+        // The mbox can contain a complete copy of the message.
+        let copy = format!(
+            "{FROM}Date: Mon, 6 Jan 2020 10:00:00 +0000\n{}\n",
+            messages()[1]
+        );
+        for mbox in [old.clone(), copy.clone(), format!("{old}{copy}")] {
+            let hosts = hosts_of_mbox(&message, &mbox);
+            let count = hosts.len();
+            for (number, (name, content)) in hosts.into_iter().enumerate() {
+                // In a file of Apple Mail, the mbox follows the property list.
+                if number != 0 && number != turn % count || name == "1.emlx" || name == "y.zip" {
+                    continue;
+                }
+                let temporary = tempfile::tempdir().unwrap();
+                put(temporary.path(), name, &content);
+                let source = name.split('/').next().unwrap();
+                let (status, stdout, stderr) = run(temporary.path(), &["inspect", source]);
+                let what = format!("{name} {}: {stdout}{stderr}", content.escape_ascii());
+                assert_eq!(status, 1, "{what}");
+                assert!(stderr.contains(": an mbox, from byte"), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mail_without_a_separator_is_named_after_a_multipart_and_after_base64() {
+    let old = format!(
+        "Return-Path: <a@example.org>\nReceived: from a by b;\n\tMon, 6 Jan 2020 10:00:00 +0000\n{}",
+        mail("old")
+    );
+    let text = mail("kept");
+    for (message, is_named) in messages()
+        .iter()
+        .zip([false, true, true, true, false, true])
+    {
+        for end in ["", "\n"] {
+            for old in [&old, &mail("old")] {
+                let content = format!("{message}{end}{old}");
+                let temporary = tempfile::tempdir().unwrap();
+                fs::write(temporary.path().join("x.eml"), &content).unwrap();
+                let (status, stdout, stderr) = run(temporary.path(), &["inspect", "x.eml"]);
+                let what = format!("{content}: {stdout}{stderr}");
+                // Without a line ending after it, the last boundary line is none.
+                let is_named = is_named && (message.ends_with('\n') || end == "\n");
+                assert_eq!(status, i32::from(is_named), "{what}");
+                let first = message.len() + end.len();
+                let named = format!("appended to the message: a message, from byte {first} on");
+                assert_eq!(stderr.contains(&named), is_named, "{what}");
+            }
+        }
+    }
+    let part = format!(
+        "From: a@example.org\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\n{old}\n--b\n\
+         Content-Type: message/rfc822\n\n{old}\n--b--\n"
+    );
+    let plain = format!(
+        "From: a@example.org\nSubject: s\nContent-Transfer-Encoding: base64\n\nhello Bob,\n\n{old}"
+    );
+    let footer = format!("{}\nFrom: the list\nList: x\n\n", messages()[1]);
+    for content in [part, plain, footer, format!("{text}> {text}")] {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::write(temporary.path().join("x.eml"), &content).unwrap();
+        let (status, stdout, stderr) = run(temporary.path(), &["inspect", "x.eml"]);
+        assert_eq!(status, 0, "{content}: {stdout}{stderr}");
+    }
+}
+
+#[test]
+fn mail_after_a_separator_with_a_tab_is_named_after_a_bare_cr_and_in_a_counted_body() {
+    let with_cr = |text: &str| text.replace('\n', "\r");
+    let old = mbox(&["old"]).replace("From ann", "From\tann");
+    let body = format!("text\n{old}");
+    let counted = format!(
+        "{FROM}From: a@example.org\nSubject: s\nContent-Length: {}\n\n{body}\n",
+        body.len()
+    );
+    let first = format!("{FROM}From: a@example.org\nSubject: s\nContent-Length: 5\n\ntext\n\n");
+    for content in [
+        format!("{}{}", mbox(&["first"]), with_cr(&old)),
+        format!("{}{}{}", mbox(&["first"]), with_cr(&old), mbox(&["last"])),
+        format!(
+            "{}{}",
+            mbox(&["first"]).trim_end(),
+            with_cr(&format!("\n{old}"))
+        ),
+        with_cr(&format!("{}{old}", mbox(&["first"]))),
+        format!("{first}{counted}{first}"),
+        with_cr(&format!("{first}{counted}{first}")),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::write(temporary.path().join("Inbox"), &content).unwrap();
+        let (status, stdout, stderr) = run(temporary.path(), &["inspect", "Inbox"]);
+        let what = format!("{}: {stdout}{stderr}", content.escape_default());
+        assert_eq!(status, 1, "{what}");
+        assert!(stderr.contains("a tab instead of the space"), "{what}");
     }
 }
 
@@ -599,6 +728,12 @@ fn mail_with_a_patch_or_an_mbox_is_not_named() {
         attached("Content-Type: application/mbox\n"),
         attached("Content-Type: text/plain; name=old.mbox\nContent-Disposition: attachment\n"),
         attached("Content-Type: message/rfc822\n"),
+        attached("Content-Type: text/x-mbox; name=old.mbox\n").replace("--b--\n", ""),
+        attached("Content-Type: text/x-mbox\n").replace("--b--\n", ""),
+        attached("Content-Type: application/mbox\n").replace("--b--\n", ""),
+        attached("Content-Type: application/octet-stream\n\nx").replace("--b--\n", ""),
+        attached("Content-Type: text/plain; name=old.mbox\n").replace("--b--\n", ""),
+        attached("Content-Type: message/rfc822\n").replace("--b--\n", ""),
     ] {
         for name in ["x.eml", "box/7", "box/cur/1578304800.M1P1.h:2,S"] {
             let temporary = tempfile::tempdir().unwrap();

@@ -226,7 +226,21 @@ fn samples(row: &str) -> Files {
         "self-extracting zip archive" => {
             let stub = [&b"MZ"[..], &[0; 80_000]].concat();
             let archive = zip(&[("1.eml", MAIL.as_bytes())]);
-            files([("backup.exe", &[stub, archive].concat())])
+            files([
+                ("backup.exe", &[&stub[..], &archive].concat()),
+                ("backup", &[&[b'x'; 100][..], &archive].concat()),
+            ])
+        }
+        "shell script with an archive (makeself)" => {
+            let stub = [&b"#!/bin/sh\n"[..], &b"cd\n".repeat(20)].concat();
+            let archive = tar(&[("1.eml", b'0', MAIL.as_bytes())]);
+            files([
+                ("a.run", &[&stub[..], &archive].concat()),
+                (
+                    "b.run",
+                    &[&stub[..], &super::appended::gzip(&archive)].concat(),
+                ),
+            ])
         }
         "disk image of macOS" => files([
             ("Backup.dmg", b"x\xda\x63\0"),

@@ -1,10 +1,11 @@
 //! Verdicts on single files in a directory: each kind of file next to a mailbox that is read.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::archives::zip;
+use crate::common::archives::{tar, zip};
 use crate::common::programs::embody_in;
 use crate::common::reports;
 
@@ -285,23 +286,176 @@ fn mail_with_the_name_of_a_file_with_keywords_is_named_and_does_not_end_the_run(
     assert_eq!(read("zz.mbox"), mbox(&["three"]));
 }
 
+/// Checks the verdict on a file next to a mailbox, and what names it if it is not read.
+fn check_file(name: &str, content: &[u8], named: Option<&str>) {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    fs::create_dir(place.join("mail")).unwrap();
+    fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
+    fs::write(place.join("mail").join(name), content).unwrap();
+    let (status, counts, stderr) = verdicts(place, "mail");
+    let expected = match named {
+        Some(_) => [1, 0, 0, 1],
+        None => [1, 0, 1, 0],
+    };
+    let start = content[..content.len().min(300)].escape_ascii();
+    assert_eq!(counts, expected, "{name} {start}: {stderr}");
+    assert_eq!(status, i32::from(named.is_some()), "{name}: {stderr}");
+    assert!(
+        stderr.contains(named.unwrap_or_default()),
+        "{name}: {stderr}"
+    );
+}
+
+/// Returns members of an archive, and whether each is or may be mail.
+fn members() -> Vec<(&'static str, Vec<u8>, bool)> {
+    let (message, mailbox) = (mail("packed"), mbox(&["packed"]));
+    vec![
+        ("1.eml", message.clone().into(), true),
+        (
+            "x.MBOX.gz",
+            super::verdicts::gzipped(mailbox.as_bytes()),
+            true,
+        ),
+        (
+            "box/cur/1578304800.M1P1.h:2,S",
+            message.clone().into(),
+            true,
+        ),
+        ("inbox/7", message.clone().into(), true),
+        ("Mail/Inbox", mailbox.clone().into(), true),
+        ("old.mbox", mailbox.into(), true),
+        ("setup.ini", message.into(), false),
+        (
+            "lang/de.msg",
+            b"::msgcat::mcset de Yes Ja\n".to_vec(),
+            false,
+        ),
+        ("README", b"From here on, read on.\n".to_vec(), false),
+        ("data", vec![7; 5000], false),
+    ]
+}
+
 #[test]
-fn self_extracting_archive_is_named_if_it_contains_mail() {
+fn zip_archive_after_other_data_is_named_if_it_contains_mail() {
+    // The data of a picture contain all bytes, also line feeds.
+    let data: Vec<u8> = (0..=255).cycle().take(4096).collect();
+    let png = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &data].concat();
+    let pdf = [
+        "%PDF-1.7\n",
+        &"1 0 obj\n<< /Type /Page >>\nendobj\n".repeat(10),
+    ]
+    .concat();
+    let stubs: [(&[u8], &str); 9] = [
+        (b"MZ", "self-extracting"),
+        (b"\x7fELF", "self-extracting"),
+        (
+            b"#!/bin/sh\ncd\ncd\ncd\ncd\ncd\ncd\ncd\ncd\ncd\ncd\nexec unzip \"$0\"\n",
+            "zip archive that contains mail",
+        ),
+        (&[b'x'; 100], "zip archive that contains mail"),
+        (&png, "zip archive that contains mail"),
+        (
+            b"\xff\xd8\xff\xe0\0\x10JFIF\0",
+            "zip archive that contains mail",
+        ),
+        (b"Cr24\x03\0\0\0", "zip archive that contains mail"),
+        (b"SQLite format 3\0", "zip archive that contains mail"),
+        (pdf.as_bytes(), "zip archive that contains mail"),
+    ];
+    for (turn, (member, content, is_mail)) in members().into_iter().enumerate() {
+        for (number, (stub, named)) in stubs.into_iter().enumerate() {
+            if number != turn % stubs.len() && member != "1.eml" && member != "setup.ini" {
+                continue;
+            }
+            for length in [1000, 160_000] {
+                let archive = zip(&[("a.txt", b"text"), (member, &content)]);
+                let file = [stub, &vec![0; length], &archive].concat();
+                check_file("backup", &file, is_mail.then_some(named));
+            }
+        }
+    }
+    let software = zip(&[
+        ("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\n"),
+        ("a/B.class", b"\xca\xfe\xba\xbe"),
+    ]);
+    for stub in [
+        &b"#!/bin/bash\nexec java -jar \"$0\"\n"[..],
+        b"Cr24\x03\0\0\0",
+    ] {
+        check_file("run", &[stub, &software].concat(), None);
+    }
+}
+
+#[test]
+fn shell_script_with_an_archive_is_named_if_it_contains_mail_or_cannot_be_listed() {
+    let script = format!(
+        "#!/bin/sh\n# Makeself\n{}exit 0\n",
+        "echo line\n".repeat(1000)
+    );
+    let compressions: [fn(&[u8]) -> Vec<u8>; 5] = [
+        |plain| plain.to_vec(),
+        super::verdicts::gzipped,
+        |plain| zstd::encode_all(plain, 3).unwrap(),
+        |plain| {
+            let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(9));
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        },
+        |plain| {
+            let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        },
+    ];
+    let picture = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &[9; 300_000][..]].concat();
+    for (member, content, is_mail) in members() {
+        let archive = tar(&[("a.png", b'0', &picture), (member, b'0', &content)]);
+        for compress in compressions {
+            let file = [script.as_bytes(), &compress(&archive)].concat();
+            let named = "a shell script with an archive that contains mail";
+            check_file("backup.run", &file, is_mail.then_some(named));
+        }
+    }
+    // The archive is longer than the part that is searched.
+    let large = tar(&[("a.bin", b'0', &vec![9; 20 << 20])]);
+    for (number, compress) in compressions.into_iter().enumerate() {
+        let file = [script.as_bytes(), &compress(&large)].concat();
+        let named = "an archive that may contain mail";
+        check_file("setup.run", &file, (number > 0).then_some(named));
+    }
+    check_file(
+        "a.sh",
+        b"#!/bin/sh\nprintf '\n\x1f\x8b\x08 is gzip'\n",
+        None,
+    );
+}
+
+#[test]
+fn archive_after_other_data_within_an_archive_is_named_if_it_contains_mail() {
     let kept = mail("packed");
-    for (member, is_named) in [("1.eml", true), ("x.MBOX.gz", true), ("setup.ini", false)] {
-        for program in ["MZ", "\u{7f}ELF"] {
+    let script = |data: &[u8]| [&b"#!/bin/sh\n"[..], &b"cd\n".repeat(20), data].concat();
+    for (member, is_mail) in [("1.eml", true), ("setup.ini", false)] {
+        let zipped = zip(&[("a.txt", b"text"), (member, kept.as_bytes())]);
+        let tarred = tar(&[("a.txt", b'0', b"text"), (member, b'0', kept.as_bytes())]);
+        for file in [
+            [&b"MZ"[..], &[0; 1000], &zipped].concat(),
+            [&[b'x'; 100][..], &zipped].concat(),
+            script(&zipped),
+            script(&tarred),
+            script(&super::verdicts::gzipped(&tarred)),
+        ] {
             let temporary = tempfile::tempdir().unwrap();
             let place = temporary.path();
             fs::create_dir(place.join("mail")).unwrap();
-            fs::write(place.join("mail/Inbox"), mbox(&["kept"])).unwrap();
-            let stub = [program.as_bytes(), &[0; 160_000]].concat();
-            let archive = zip(&[(member, kept.as_bytes())]);
-            fs::write(place.join("mail/backup.exe"), [stub, archive].concat()).unwrap();
+            let inbox = mbox(&["kept"]);
+            let archive = zip(&[("Inbox", inbox.as_bytes()), ("backup", &file)]);
+            fs::write(place.join("mail/a.zip"), archive).unwrap();
             let (status, counts, stderr) = verdicts(place, "mail");
-            let expected = if is_named { [1, 0, 0, 1] } else { [1, 0, 1, 0] };
-            assert_eq!(counts, expected, "{member}: {stderr}");
-            assert_eq!(status, i32::from(is_named), "{member}: {stderr}");
-            assert_eq!(stderr.contains("self-extracting"), is_named, "{stderr}");
+            assert_eq!(status, i32::from(is_mail), "{stderr}");
+            // The archive around the file is not read completely, either.
+            let expected = if is_mail { [0, 2] } else { [1, 0] };
+            assert_eq!(counts[2..], expected, "{stderr}");
         }
     }
 }

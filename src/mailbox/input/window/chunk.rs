@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::engine::declared_charsets::in_declared_charsets;
 use crate::error::unpoisoned;
-use crate::mailbox::appended::{AppendedData, ends_unlike_text, first_sign};
+use crate::mailbox::appended::{
+    AppendedData, ends_unlike_text, first_sign, has_separator_with_tab,
+};
 use crate::mailbox::forms::mbox::{Frame, content_start};
 use crate::mailbox::forms::recorded::may_begin_session;
 use crate::mailbox::forms::{Division, carriage};
@@ -146,6 +148,7 @@ impl WindowChunk {
                 let message = &bytes[frame.start..frame.end];
                 if has_zero
                     || frame.has_tab
+                    || frame.is_mboxcl2 && has_separator_with_tab(message)
                     || !self.division.is_at_from_lines()
                     || ends_unlike_text(message)
                     || may_begin_session(&message[content_start(message)..])
