@@ -387,13 +387,16 @@ fn zip_archive_after_other_data_is_named_if_it_contains_mail() {
     }
 }
 
+/// Compresses data.
+type Compress = fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn shell_script_with_an_archive_is_named_if_it_contains_mail_or_cannot_be_listed() {
     let script = format!(
         "#!/bin/sh\n# Makeself\n{}exit 0\n",
         "echo line\n".repeat(1000)
     );
-    let compressions: [fn(&[u8]) -> Vec<u8>; 5] = [
+    let compressions: [Compress; 5] = [
         |plain| plain.to_vec(),
         super::verdicts::gzipped,
         |plain| zstd::encode_all(plain, 3).unwrap(),
