@@ -25,12 +25,12 @@ pub(crate) struct KindFacts {
     /// Whether messages are always converted, because embody does not write the format of the source.
     pub(crate) is_converted: bool,
     pub(crate) in_place: InPlaceWay,
-    /// What a file name of this kind is called, and which other name the result may have. `None` if embody writes files with
-    /// such a name.
+    /// For a kind that embody does not write: two parts of an error message about a result with the file name of this kind. The
+    /// first says what the name is, and the second which other name to choose.
     pub(crate) unwritten_name: Option<(&'static str, &'static str)>,
 }
 
-/// What a file or a directory of a kind contains.
+/// The content of a file or a directory, as far as the kind determines it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KindContent {
     /// The file is one message.

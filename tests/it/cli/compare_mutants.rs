@@ -533,7 +533,7 @@ fn is_of_note(unnamed: &Unnamed<'_>) -> bool {
         let is_empty = lines[*number].trim_ascii().is_empty();
         is_replaced(*number) || is_empty && is_next_to_replaced(*number) || is_written_again(number)
     };
-    // Of a doubled field, one is kept.
+    // If a field occurs twice, embody keeps one of the two.
     let is_doubled = || {
         let mutant: Vec<&[u8]> = unnamed
             .mutant

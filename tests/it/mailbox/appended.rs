@@ -651,7 +651,7 @@ fn mail_without_a_separator_is_named_after_a_multipart_and_after_base64() {
                 fs::write(temporary.path().join("x.eml"), &content).unwrap();
                 let (status, stdout, stderr) = run(temporary.path(), &["inspect", "x.eml"]);
                 let what = format!("{content}: {stdout}{stderr}");
-                // Without a line ending after it, the last boundary line is none.
+                // A MIME parser does not read a boundary line that other text follows in the same line.
                 let is_named = is_named && (message.ends_with('\n') || end == "\n");
                 assert_eq!(status, i32::from(is_named), "{what}");
                 let first = message.len() + end.len();
